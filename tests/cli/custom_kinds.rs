@@ -99,6 +99,24 @@ fn a_kind_that_runs_a_skill_gives_it_the_fields_and_takes_its_outputs() {
 }
 
 #[test]
+fn a_hook_after_the_command_leaves_the_digits_of_its_result_as_they_are() {
+    let home = project_with(
+        &format!(
+            "{ALLOWED}[kinds.order]\ncommand = [\"/bin/sh\", \"order.sh\"]\nafter = {{ command = [\"/bin/sh\", \"after.sh\"] }}\n"
+        ),
+        "- action_type: order\n  action_id: get\n  config: { output: { id: id, price: price } }\n\
+         - action_type: ai_say\n  action_id: tell\n  config: { content: \"{{ id }} {{ price }}\", delivery: verbatim }\n",
+    );
+    home.file("order.sh", "echo '{\"id\": 12345678901234567890123, \"price\": 1.10}'\n");
+    home.file("after.sh", "cat > after.json\n");
+    let finished = run(&home);
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    assert!(finished.out.contains("\"12345678901234567890123 1.10\""), "{finished:?}");
+    let given = text(&home, "after.json");
+    assert!(given.contains("12345678901234567890123") && given.contains("1.10"), "{given}");
+}
+
+#[test]
 fn a_kind_that_runs_a_command_gives_it_json_and_takes_json() {
     let home = project_with(
         &format!("{ALLOWED}[kinds.note]\ncommand = [\"/bin/sh\", \"note.sh\", \"--style\", \"$HOME `ls`\"]\n"),

@@ -135,7 +135,7 @@ impl TestServers {
 }
 
 pub fn outcome(result: Result<ToolOutput, ToolError>) -> ToolOutcome {
-    result.map(|output| output.value).map_err(|error| error.to_string())
+    result.map(|output| output.value.into_value()).map_err(|error| error.to_string())
 }
 
 pub async fn wait_until(what: &str, is_reached: impl Fn() -> bool) {

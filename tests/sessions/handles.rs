@@ -155,3 +155,39 @@ async fn a_handle_decides_and_a_time_comes_due() {
     assert_eq!(said, ["Bye."]);
     assert_eq!(session.close().await.unwrap(), SessionPause::Completed);
 }
+
+/// Runs a script in a project that may write files. Returns the lines of its events, and the directory.
+async fn run_alone(fields: &str, action: &str) -> (String, tempfile::TempDir) {
+    let home = tempfile::tempdir().unwrap();
+    std::fs::write(home.path().join("bcc-script.toml"), "[project]\nallow = [\"write_file\"]\n").unwrap();
+    let file = home.path().join("s.yaml");
+    let script = format!(
+        "session:\n  session_id: s\n  {fields}\n  phases: [{{ phase_id: p, topics: [{{ topic_id: t, actions: [{action}] }}] }}]\n"
+    );
+    std::fs::write(&file, script).unwrap();
+    let environment = Environment::default();
+    let project = Project::of(&file, None, true, &environment).unwrap();
+    let engine = Engine::new(project, environment, Arc::new(MemoryStore::default()));
+    let mut session = engine.start(&RunRequest { file, ..RunRequest::default() }).await.unwrap();
+    let mut lines = String::new();
+    while let Some(event) = session.next().await {
+        let SessionEvent::Committed { line, .. } = event else { continue };
+        lines.push_str(&line);
+    }
+    session.close().await.unwrap();
+    (lines, home)
+}
+
+#[tokio::test]
+async fn the_report_that_a_script_names_is_written_before_the_handle_is_closed() {
+    let action = "{ action_type: ai_say, action_id: a, config: { content: Hello, delivery: verbatim } }";
+    let (_, home) = run_alone("report: { out: report.md }", action).await;
+    assert_ne!(std::fs::read_to_string(home.path().join("report.md")).unwrap(), "");
+}
+
+#[tokio::test]
+async fn a_tool_of_an_engine_without_tools_is_refused_with_the_reason() {
+    let action = "{ action_type: tool, action_id: a, config: { name: graph_rag, arguments: { query: x } } }";
+    let (lines, _home) = run_alone("tools: [graph_rag]", action).await;
+    assert!(lines.contains("made its engine without tools; see `Engine::with_tools`"), "{lines}");
+}

@@ -8,6 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use bcc_lang::template::language::PromptLanguage;
+use bcc_lang::value::exact::ExactValue;
 use bcc_lang::value::mask::Masker;
 use bcc_lang::value::scopes::Scopes;
 use bcc_llm::model::message::Role;
@@ -324,7 +325,7 @@ async fn prompt_with_advice(project: &Path, action: usize, advice: Option<&str>)
         place: &place,
         session_id: "s",
         kind: topic.steps[action].kind,
-        state: &Value::Null,
+        state: &ExactValue::default(),
         answer: None,
         entered: None,
         recent: &recent,

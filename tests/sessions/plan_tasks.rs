@@ -47,7 +47,7 @@ impl Tools for PutTool {
         self.calls.fetch_add(1, Ordering::SeqCst);
         match self.fails {
             true => Err(ToolError::Failed { tool: call.tool.to_owned(), why: Message::word("the box is full") }),
-            false => Ok(ToolOutput { value: json!("put"), is_truncated: false, is_cached: false }),
+            false => Ok(ToolOutput { value: json!("put").into(), is_truncated: false, is_cached: false }),
         }
     }
 }

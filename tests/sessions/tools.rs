@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use bcc_lang::value::exact::ExactValues;
+use bcc_lang::value::exact::{ExactValue, ExactValues};
 use bcc_llm::providers::offline::Offline;
 use bcc_runtime::effects::tools::{ToolCall, ToolDescription, ToolError, ToolOutput, ToolProgress, Tools, matches};
 use bcc_runtime::program::decision::DecisionKind;
@@ -59,7 +59,7 @@ impl Tools for BoxTools {
             std::future::pending::<()>().await;
         }
         let value = json!({ "tool": call.tool, "number": number, "text": "x".repeat(self.size) });
-        Ok(ToolOutput { value, is_truncated: false, is_cached: false })
+        Ok(ToolOutput { value: value.into(), is_truncated: false, is_cached: false })
     }
 }
 
@@ -264,5 +264,21 @@ async fn a_decision_about_a_call_has_exactly_the_values_that_it_needs() {
     assert_eq!(session.advance().await.unwrap(), SessionPause::Completed);
     let variables = store.variables(SESSION).await.unwrap();
     assert_eq!(variables.iter().find(|row| row.name == "a").unwrap().value, "9");
+    assert_eq!(tools.calls.load(Ordering::SeqCst), 0);
+}
+
+#[tokio::test]
+async fn a_decision_cannot_give_a_tool_another_number_than_the_one_that_was_decided() {
+    let rules = json!([{ "name": "mcp.box.put", "approve": "always" }]);
+    let (program, tools) = (script(&rules, &json!([call("a", "put", &json!({}))])), Arc::new(BoxTools::default()));
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
+    let mut session = start(&program, Arc::clone(&store), &tools).await;
+    assert_eq!(session.advance().await.unwrap(), SessionPause::Waiting);
+    let arguments = ExactValue::parse(r#"{"id": 12345678901234567890123}"#).unwrap();
+    let edited = decision(DecisionKind::Edit, &[]);
+    let values = ExactValues::from_iter([("arguments".to_owned(), arguments)]);
+    session.decide(ApprovalDecision { values, ..edited }).await.unwrap();
+    session.advance().await.unwrap();
+    assert_eq!(events(store.as_ref(), &["tool_called"]).await, ["tool_called refused"]);
     assert_eq!(tools.calls.load(Ordering::SeqCst), 0);
 }

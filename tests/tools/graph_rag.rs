@@ -28,7 +28,7 @@ fn phages() -> ToolProject {
 }
 
 async fn value(tools: &dyn Tools, arguments: Value) -> Value {
-    call(tools, "graph_rag", arguments).await.unwrap().value
+    call(tools, "graph_rag", arguments).await.unwrap().value.into_value()
 }
 
 /// The triples of a result as texts.

@@ -1,6 +1,7 @@
 //! Runs a session in a task: answers go in, events come out. Embedders control sessions with this handle.
 
 use bcc_lang::message::ToMessage;
+use bcc_lang::message::language::Language;
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use std::collections::VecDeque;
@@ -11,6 +12,7 @@ use tokio::task::JoinHandle;
 
 use crate::engine::{Engine, OpenedSession, ResumeRequest, RunRequest};
 use crate::error::EngineError;
+use crate::report::write::write_script_report;
 use bcc_runtime::program::event::{Committed, Delta, Event, Observer};
 use bcc_runtime::program::location::EventLocation;
 use bcc_runtime::program::output_piece::OutputPiece;
@@ -19,6 +21,7 @@ use bcc_runtime::run::approval_decision::{ApprovalDecision, DecisionError};
 use bcc_runtime::run::error::RunError;
 use bcc_runtime::run::session::{Session, SessionPause, TakenAnswer};
 use bcc_runtime::run::take_back::TakenBack;
+use bcc_store::contract::Store;
 
 /// The number of answers in the queue. If it is full, the sender waits.
 const MAX_QUEUED_ANSWERS: usize = 16;
@@ -124,7 +127,7 @@ impl Engine {
     pub async fn start(&self, request: &RunRequest) -> Result<SessionHandle, EngineError> {
         let (sender, events) = mpsc::unbounded_channel();
         let opened = self.run(request, Arc::new(Sender(sender))).await?;
-        Ok(SessionHandle::of(opened, events))
+        Ok(SessionHandle::of(opened, events, Arc::clone(self.store())))
     }
 
     /// Resumes a stored session in a task of the current tokio runtime.
@@ -134,16 +137,22 @@ impl Engine {
     pub async fn start_resumed(&self, id: &str, request: &ResumeRequest) -> Result<SessionHandle, EngineError> {
         let (sender, events) = mpsc::unbounded_channel();
         let opened = self.resume_as(id, request, Arc::new(Sender(sender))).await?;
-        Ok(SessionHandle::of(opened, events))
+        Ok(SessionHandle::of(opened, events, Arc::clone(self.store())))
     }
 }
 
 impl SessionHandle {
-    fn of(opened: OpenedSession, events: mpsc::UnboundedReceiver<SessionEvent>) -> Self {
+    fn of(opened: OpenedSession, events: mpsc::UnboundedReceiver<SessionEvent>, store: Arc<dyn Store>) -> Self {
         let OpenedSession { session, notices, answers, .. } = opened;
         let (commands, mailbox) = mpsc::channel(MAX_QUEUED_ANSWERS);
         let id = session.id.clone();
-        Self { id, commands, events, task: tokio::spawn(drive(session, mailbox, answers.into())), notices }
+        Self {
+            id,
+            commands,
+            events,
+            task: tokio::spawn(drive_to_end(session, mailbox, answers.into(), store)),
+            notices,
+        }
     }
 
     /// The id of the session.
@@ -211,10 +220,25 @@ impl SessionHandle {
     }
 }
 
-/// The task: runs turns until the session waits, then processes the next answer. `given` are the answers that a session which begins again is
+/// The task: runs the session, and writes the report that its script names when it is over. That the report cannot be written does not
+/// change the session.
+async fn drive_to_end(
+    mut session: Session,
+    mailbox: mpsc::Receiver<Command>,
+    given: VecDeque<String>,
+    store: Arc<dyn Store>,
+) -> Result<SessionPause, EngineError> {
+    let pause = drive(&mut session, mailbox, given).await?;
+    if let Err(error) = write_script_report(&session, store.as_ref(), Language::default()).await {
+        tracing::warn!(session = %session.id, error = %error.to_message(), "the report was not written");
+    }
+    Ok(pause)
+}
+
+/// Runs turns until the session waits, then processes the next answer. `given` are the answers that a session which begins again is
 /// given, unless somebody else answers.
 async fn drive(
-    mut session: Session,
+    session: &mut Session,
     mut mailbox: mpsc::Receiver<Command>,
     mut given: VecDeque<String>,
 ) -> Result<SessionPause, EngineError> {

@@ -32,7 +32,7 @@ impl ToolChoice {
     /// them, only those that an untrusted project has.
     pub(crate) fn added_to(&self, host: HostServices, engine: &Engine, pinned: &Pinned) -> HostServices {
         match (&self.0, untrusted_document(engine.project(), pinned)) {
-            (None, _) => host,
+            (None, _) => without_tools(host),
             (Some(_), None) => self.all_added_to(host, engine),
             (Some(source), Some(document)) => {
                 let untrusted = Project { trusted: false, ..engine.project().clone() };
@@ -46,7 +46,7 @@ impl ToolChoice {
     fn all_added_to(&self, host: HostServices, engine: &Engine) -> HostServices {
         match &self.0 {
             Some(source) => HostServices { tools: source.tools(engine.project(), engine.environment()), ..host },
-            None => host,
+            None => without_tools(host),
         }
     }
 
@@ -62,6 +62,32 @@ impl ToolChoice {
             return self.all_added_to(host, engine);
         }
         HostServices { tools: Arc::new(WithheldTools { session: origin.id.to_owned() }), ..host }
+    }
+}
+
+/// The services of an engine that was made without tools.
+fn without_tools(host: HostServices) -> HostServices {
+    HostServices { tools: Arc::new(MissingTools), ..host }
+}
+
+/// The tools of an engine that was made without tools: none can be called.
+struct MissingTools;
+
+impl MissingTools {
+    fn error(tool: &str) -> ToolError {
+        let why = msg!("the program that runs the session made its engine without tools; see `Engine::with_tools`");
+        ToolError::Unavailable { tool: tool.to_owned(), why }
+    }
+}
+
+#[async_trait]
+impl Tools for MissingTools {
+    async fn describe(&self, patterns: &[String]) -> (Vec<ToolDescription>, Vec<ToolError>) {
+        (vec![], patterns.iter().map(|pattern| Self::error(pattern)).collect())
+    }
+
+    async fn call(&self, call: &ToolCall<'_>, _: &dyn ToolProgress) -> Result<ToolOutput, ToolError> {
+        Err(Self::error(call.tool))
     }
 }
 

@@ -17,7 +17,7 @@ use crate::arguments::ArgumentChecks;
 use crate::graph::tool::{GRAPH_RAG, GraphRag};
 use crate::mcp::source::server_tools;
 use crate::result_cache::ResultCache;
-use crate::truncation::truncated;
+use crate::truncation::{json_size, truncated};
 use crate::unconfigured::Unconfigured;
 use crate::web_search::tool::{WEB_SEARCH, WebSearch};
 
@@ -99,7 +99,13 @@ impl ProjectTools {
             None => source.call(call, progress).await?,
             Some((request, input)) => source.call_with_input(call, request, input, progress).await?,
         };
-        let (value, is_truncated) = truncated(output.value, call.limits.max_bytes);
+        let (value, is_truncated) = match json_size(&output.value) <= call.limits.max_bytes {
+            true => (output.value, false),
+            false => {
+                let (value, is_truncated) = truncated(output.value.into_value(), call.limits.max_bytes);
+                (value.into(), is_truncated)
+            }
+        };
         let output = ToolOutput { value, is_truncated: is_truncated || output.is_truncated, ..output };
         if may_cache {
             self.cache.put(call, &output);
@@ -196,7 +202,7 @@ mod tests {
                 "large" => json!({ "text": "x".repeat(1000) }),
                 _ => json!(count),
             };
-            Ok(ToolOutput { value, ..ToolOutput::default() })
+            Ok(ToolOutput { value: value.into(), ..ToolOutput::default() })
         }
     }
 
@@ -228,7 +234,7 @@ mod tests {
         let mut seen = Vec::new();
         for tool in ["reads", "reads", "writes", "writes"] {
             let output = call(&tools, tool, json!({ "n": 1 }), cached()).await.unwrap();
-            seen.push((output.value, output.is_cached));
+            seen.push((output.value.into_value(), output.is_cached));
         }
         assert_eq!(seen, [(json!(0), false), (json!(0), true), (json!(1), false), (json!(2), false)]);
         assert_eq!(call(&tools, "reads", json!({ "n": 1 }), ToolLimits::default()).await.unwrap().value, json!(3));

@@ -116,7 +116,7 @@ mod tests {
     }
 
     fn output(value: Value) -> ToolOutput {
-        ToolOutput { value, ..ToolOutput::default() }
+        ToolOutput { value: value.into(), ..ToolOutput::default() }
     }
 
     #[tokio::test(start_paused = true)]
@@ -127,7 +127,7 @@ mod tests {
         let other = arguments(json!({ "query": "b" }));
         cache.put(&call("t", &one, Some(MINUTE)), &output(json!(1)));
         let found = cache.get(&call("t", &same, Some(MINUTE))).unwrap();
-        assert_eq!((found.value, found.is_cached), (json!(1), true));
+        assert_eq!((found.value.into_value(), found.is_cached), (json!(1), true));
         assert_eq!(cache.get(&call("t", &other, Some(MINUTE))), None);
         assert_eq!(cache.get(&call("u", &one, Some(MINUTE))), None);
         assert_eq!(cache.get(&call("t", &one, None)), None, "a call without a cache");

@@ -6,7 +6,7 @@ use bcc_lang::message::msg;
 use std::path::Path;
 use std::sync::Arc;
 
-use serde_json::Value;
+use bcc_lang::value::exact::ExactValue;
 
 use crate::render::background;
 use crate::render::capturing::{CapturedPrompt, CapturingModels, IgnoreEvents, NoPrompt, answer_placeholder};
@@ -56,7 +56,7 @@ pub(crate) struct ActionSetup<'p> {
     pub(crate) scopes: Scopes,
     pub(crate) recent: RecentTranscript,
     /// The state that the action stores between turns.
-    state: Value,
+    state: ExactValue,
     /// The notebook after the previous turns.
     notebook: NotebookState,
     calls: u32,
@@ -96,7 +96,7 @@ pub async fn prompt_of_action(
     let scopes = scopes(&program, &found, request.variables_file.as_deref(), &request.variables)?;
     let recent = program.recent_transcript();
     let empty_list = is_empty_list(&program, &found, &scopes);
-    let (state, notebook, calls, warnings) = (Value::Null, NotebookState::default(), 0, Vec::new());
+    let (state, notebook, calls, warnings) = (ExactValue::default(), NotebookState::default(), 0, Vec::new());
     let mut setup = ActionSetup {
         program: &program,
         found,

@@ -8,6 +8,7 @@ use async_trait::async_trait;
 use bcc_lang::message::ToMessage;
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
+use bcc_lang::value::exact::ExactValue;
 use serde_json::{Map, Value};
 
 /// What a script and a model know of a tool. The texts of a tool of somebody else are data: they are shown in a delimited form and
@@ -53,7 +54,7 @@ pub struct ToolCall<'a> {
 /// What a tool gave. It is data of others: never rendered, never executed, delimited in prompts.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ToolOutput {
-    pub value: Value,
+    pub value: ExactValue,
     /// Whether the result was longer than the limit, so that `value` contains only a part of it.
     pub is_truncated: bool,
     /// Whether an earlier result was used.

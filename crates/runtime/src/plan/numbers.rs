@@ -1,4 +1,5 @@
-//! Numbers that a plan cannot keep: its metadata and results are stored without the digits as they were written.
+//! Numbers that a plan cannot keep, because its metadata and results are stored without the digits as they were written, and that a tool
+//! cannot be given.
 
 use bcc_lang::value::digits::Digits;
 

@@ -84,7 +84,7 @@ pub(crate) fn redact(event: &mut Event, masker: &Masker) {
         }
         Event::ToolCalled(call) => {
             call.arguments.iter_mut().for_each(|arguments| mask_fields(arguments, masker));
-            call.result.iter_mut().for_each(|result| masker.data(result));
+            call.result.iter_mut().for_each(|result| result.change(|result| masker.data(result)));
             optional(&mut call.by);
             optional(&mut call.comment);
             optional_message(&mut call.error);

@@ -1,6 +1,7 @@
 //! The event about a call of a tool.
 
 use bcc_lang::message::message::Message;
+use bcc_lang::value::exact::ExactValue;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -17,7 +18,7 @@ pub struct ToolCalled {
     pub status: &'static str,
     /// The result, if there is one, and it is neither too long nor hidden.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub result: Option<Value>,
+    pub result: Option<ExactValue>,
     /// The size of the JSON of the result.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub result_bytes: Option<usize>,

@@ -93,7 +93,7 @@ pub struct TurnResources<'a> {
     pub session_id: &'a str,
     pub kind: &'static str,
     /// The state that the action stored in its last turn; null on its first.
-    pub state: &'a Value,
+    pub state: &'a ExactValue,
     /// The person's answer that this turn processes.
     pub answer: Option<&'a str>,
     /// The outcome of the last step of the block that the action entered.
@@ -165,7 +165,11 @@ impl<'a> Turn<'a> {
         if self.state.is_null() {
             return Ok(T::default());
         }
-        T::deserialize(self.state).map_err(|error| {
+        let state = match self.state.digits() {
+            None => T::deserialize(&**self.state),
+            Some(_) => serde_json::from_str(&self.state.to_string()),
+        };
+        state.map_err(|error| {
             ActionError::failed("frame-unreadable", msg!("the stored state of this action cannot be read: {error}"))
         })
     }
@@ -175,8 +179,11 @@ impl<'a> Turn<'a> {
         self.max_rounds.map_or(rounds, |most| rounds.min(most.max(1)))
     }
 
+    /// Stores the state for the next turn of the action. Numbers keep their digits.
     pub fn store_state<T: Serialize>(&self, state: &T) -> Result<(), ActionError> {
-        let state = serde_json::to_value(state)
+        // Not `to_value`, which drops the digits of each `ExactValue`.
+        let state = serde_json::to_string(state)
+            .and_then(|json| ExactValue::parse(&json))
             .map_err(|error| ActionError::failed("frame-unwritable", msg!("the state cannot be stored: {error}")))?;
         self.work().state = Some(state);
         Ok(())

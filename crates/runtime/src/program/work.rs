@@ -2,8 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::Value;
-
 use crate::notebook::cell::Cell;
 use crate::notebook::state::NotebookState;
 use crate::program::event::Event;
@@ -33,7 +31,7 @@ pub struct TurnWork {
     /// The variables with a route in a table `on_change` whose value was replaced by another one, in the order of the changes.
     pub changed: Vec<String>,
     /// The new state of the action; none if it did not change.
-    pub state: Option<Value>,
+    pub state: Option<ExactValue>,
     /// The round that subsequent events belong to.
     pub round: Option<u32>,
     pub calls: u32,

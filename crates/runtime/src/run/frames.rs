@@ -18,6 +18,7 @@ use crate::run::insertion::Insertion;
 use crate::run::monitors::{Advice, TrendPoint};
 use crate::run::time::TopicTime;
 use crate::run::topic_exit::TopicExit;
+use bcc_lang::value::exact::ExactValue;
 use bcc_store::rows::FrameRow;
 
 /// The key of the frame of the session itself.
@@ -81,8 +82,8 @@ pub(crate) struct Frame {
     #[serde(default)]
     pub next: usize,
     /// The state of its action between turns.
-    #[serde(default, skip_serializing_if = "Value::is_null")]
-    pub state: Value,
+    #[serde(default, skip_serializing_if = "is_null")]
+    pub state: ExactValue,
     /// The round of its action, if it counts rounds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub round: Option<u32>,
@@ -204,6 +205,10 @@ impl Frame {
 #[allow(clippy::trivially_copy_pass_by_ref)] // serde asks for a reference
 fn is_zero(count: &u32) -> bool {
     *count == 0
+}
+
+fn is_null(value: &Value) -> bool {
+    value.is_null()
 }
 
 /// All frames of a session, and which of them changed since they were last stored.

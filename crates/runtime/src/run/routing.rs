@@ -18,7 +18,7 @@ use crate::run::transitions::SessionFailure;
 use bcc_lang::message::message::Message;
 use bcc_lang::message::msg;
 use bcc_lang::script::route_parser::RouteTarget;
-use bcc_lang::value::exact::ExactValues;
+use bcc_lang::value::exact::{ExactValue, ExactValues};
 
 /// The maximum number of possibly circular routes that are followed without an answer of the person.
 pub(crate) const MAX_HOPS: u32 = 100;
@@ -319,7 +319,7 @@ impl Session {
         self.count_route_hop(format!("{} → retry", id_of(component(key))))?;
         if let Some(frame) = self.frames.change(key) {
             frame.retries += 1;
-            frame.state = serde_json::Value::Null;
+            frame.state = ExactValue::default();
             frame.round = None;
             frame.last = None;
             frame.hold_answer(None);

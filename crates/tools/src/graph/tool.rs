@@ -125,6 +125,6 @@ impl Tools for GraphRag {
         let found = work.await.map_err(|_| failed(Message::word("the search ended unexpectedly")))?;
         let (value, is_truncated) =
             found.map_err(|error| failed(msg!("the sources cannot be read: {}", error.to_message())))?;
-        Ok(ToolOutput { value, is_truncated, is_cached: false })
+        Ok(ToolOutput { value: value.into(), is_truncated, is_cached: false })
     }
 }

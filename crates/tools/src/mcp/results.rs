@@ -1,6 +1,8 @@
 //! The results of tools as values: bounded, and without images and sounds.
 
 use bcc_lang::message::message::Message;
+use bcc_lang::value::digits::Digits;
+use bcc_lang::value::exact::ExactValue;
 use bcc_runtime::effects::tools::ToolOutput;
 use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
 use serde_json::Value;
@@ -26,9 +28,25 @@ pub(crate) fn output(result: CallToolResult, max_bytes: usize, secrets: &McpSecr
             text => Message::text(text),
         });
     }
-    let mut value = result.structured_content.unwrap_or_else(|| Value::String(texts(&result.content)));
-    secrets.mask_keys(&mut value);
+    let mut value = match result.structured_content {
+        Some(value) => {
+            let digits = written_digits(&value, &result.content);
+            ExactValue::new(value, digits)
+        }
+        None => Value::String(texts(&result.content)).into(),
+    };
+    value.change(|value| secrets.mask_keys(value));
     Ok(bounded(value, max_bytes))
+}
+
+/// How the numbers of a structured content are written, which is known only if a text repeats it, as servers should. Otherwise an integer
+/// of more than 64 bits would be another number.
+fn written_digits(value: &Value, content: &[ContentBlock]) -> Option<Digits> {
+    content.iter().find_map(|content| {
+        let ContentBlock::Text(text) = content else { return None };
+        serde_json::from_str::<Value>(&text.text).is_ok_and(|repeated| repeated == *value).then_some(())?;
+        Digits::of_json(&text.text)
+    })
 }
 
 /// The texts, with a short description of each content that is not one.
@@ -62,12 +80,12 @@ fn decoded(base64: &str) -> usize {
 }
 
 /// A value that is too large becomes the beginning of its text.
-fn bounded(value: Value, max_bytes: usize) -> ToolOutput {
+fn bounded(value: ExactValue, max_bytes: usize) -> ToolOutput {
     let json = value.to_string();
     if json.len() <= max_bytes {
         return ToolOutput { value, is_truncated: false, is_cached: false };
     }
-    let text = if let Value::String(text) = value { text } else { json };
+    let text = if let Value::String(text) = value.into_value() { text } else { json };
     let (mut size, mut end) = (2, 0);
     for (at, c) in text.char_indices() {
         size += encoded_size(c);
@@ -77,7 +95,7 @@ fn bounded(value: Value, max_bytes: usize) -> ToolOutput {
         end = at + c.len_utf8();
     }
     let kept = text.get(..end).unwrap_or_default().to_owned();
-    ToolOutput { value: Value::String(kept), is_truncated: true, is_cached: false }
+    ToolOutput { value: Value::String(kept).into(), is_truncated: true, is_cached: false }
 }
 
 /// The size of a character in a JSON string, in bytes.
@@ -119,6 +137,17 @@ mod tests {
     }
 
     #[test]
+    fn numbers_keep_the_digits_of_a_text_that_repeats_the_structured_content() {
+        let json = r#"{"id":12345678901234567890123,"price":1.10}"#;
+        let structured: Value = serde_json::from_str(json).unwrap();
+        let content = |text: &str| json!([{ "type": "text", "text": "about" }, { "type": "text", "text": text }]);
+        let repeated = json!({ "content": content(json), "structuredContent": structured });
+        assert_eq!(read(repeated, 100).unwrap().value.to_string(), json);
+        let other = json!({ "content": content(&json.replace("1.10", "2.10")), "structuredContent": structured });
+        assert_eq!(read(other, 100).unwrap().value.to_string(), structured.to_string());
+    }
+
+    #[test]
     fn an_error_is_the_text_of_the_server() {
         let failed = json!({ "isError": true, "content": [{ "type": "text", "text": "no\u{1b} file" }] });
         assert_eq!(read(failed, 100), Err("no file".to_owned()));
@@ -133,6 +162,6 @@ mod tests {
             assert!(found.is_truncated && (94..=100).contains(&size), "{size} {}", found.value);
         }
         let found = read(json!({ "content": [], "structuredContent": vec![1; 500] }), 20).unwrap();
-        assert_eq!((found.value, found.is_truncated), (json!("[1,1,1,1,1,1,1,1,1"), true));
+        assert_eq!((found.value.into_value(), found.is_truncated), (json!("[1,1,1,1,1,1,1,1,1"), true));
     }
 }

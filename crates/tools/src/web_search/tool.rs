@@ -130,6 +130,6 @@ impl Tools for WebSearch {
         while json_size(&value) > call.limits.max_bytes && results.pop().is_some() {
             value = search_value(server.provider, &search.query, &results);
         }
-        Ok(ToolOutput { value, is_truncated: results.len() < count, is_cached: false })
+        Ok(ToolOutput { value: value.into(), is_truncated: results.len() < count, is_cached: false })
     }
 }

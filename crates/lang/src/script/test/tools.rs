@@ -23,6 +23,7 @@ use crate::script::fields::Fields;
 use crate::script::test::effects::entries;
 use crate::source::span::Spanned;
 use crate::source::yaml::{NodeKind, YamlNode};
+use crate::value::exact::ExactValue;
 
 /// A tool of a test.
 #[derive(Clone, Debug)]
@@ -40,7 +41,7 @@ pub struct TestTool {
 #[derive(Clone, Debug, PartialEq)]
 pub enum WrittenToolResult {
     Value {
-        value: Value,
+        value: ExactValue,
         is_truncated: bool,
     },
     Error(String),
@@ -91,7 +92,7 @@ fn result(item: &Arc<YamlNode>, fields: &Fields<'_>) -> Option<WrittenToolResult
     if item.as_scalar().is_some_and(|scalar| scalar.text == "timeout") {
         return Some(WrittenToolResult::TimedOut);
     }
-    let value = item.to_json();
+    let value = item.to_exact();
     let keys: Vec<&str> = value.as_object().into_iter().flat_map(|object| object.keys()).map(String::as_str).collect();
     match keys.as_slice() {
         ["error"] => {
@@ -110,7 +111,7 @@ fn result(item: &Arc<YamlNode>, fields: &Fields<'_>) -> Option<WrittenToolResult
         }
         ["result"] | ["result", "truncated"] | ["truncated", "result"] => {
             let is_truncated = value.get("truncated") == Some(&Value::Bool(true));
-            let value = value.get("result").cloned().unwrap_or_default();
+            let value = value.field("result").unwrap_or_default();
             Some(WrittenToolResult::Value { value, is_truncated })
         }
         _ => Some(WrittenToolResult::Value { value, is_truncated: false }),

@@ -34,7 +34,7 @@ pub(crate) fn call_of(task: &PlanTask) -> Result<Option<RequestedCall>, Message>
         Some(arguments) => arguments.as_object().cloned().ok_or_else(unreadable)?,
     };
     match tool.map(str::trim).filter(|tool| !tool.is_empty()) {
-        Some(tool) => Ok(Some(RequestedCall { tool: tool.to_owned(), arguments })),
+        Some(tool) => Ok(Some(RequestedCall { tool: tool.to_owned(), arguments, inexact: None })),
         None => Err(unreadable()),
     }
 }
@@ -55,7 +55,7 @@ pub(crate) fn approval(turn: &Turn<'_>, task: &PlanTask, has_changed: bool) -> D
         };
     }
     prompt += format!("{}\n{}", task.name, task.instruction).trim();
-    if let Ok(Some(RequestedCall { tool, arguments })) = call_of(task) {
+    if let Ok(Some(RequestedCall { tool, arguments, .. })) = call_of(task) {
         let arguments = shown_arguments(&arguments);
         prompt += &match is_chinese {
             true => format!("\n用以下参数调用工具 {tool}：\n{arguments}"),

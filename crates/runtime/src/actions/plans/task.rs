@@ -215,7 +215,7 @@ impl PlanTaskAction {
                     Ok(flow)
                 }
                 CallStep::Ended(result) if result.status.has_value() => {
-                    self.completed(turn, place, &frame, result.value).await
+                    self.completed(turn, place, &frame, result.value.into_value()).await
                 }
                 CallStep::Ended(result) => {
                     let why = failure_of(result);

@@ -68,7 +68,7 @@ impl Ended {
     fn of_tool(result: ToolResult) -> Self {
         let may_retry = matches!(result.status, ToolStatus::Failed | ToolStatus::TimedOut) && !result.is_effect_unknown;
         let value = match result.status.has_value() {
-            true => Ok(result.value.clone()),
+            true => Ok(result.value.clone().into_value()),
             false => Err(result.error.clone().unwrap_or_else(|| Message::word("there is no result"))),
         };
         Self { status: result.status.name(), result: value, may_retry, tool: Some(result) }
@@ -340,7 +340,7 @@ fn edit_key(turn: &Turn<'_>, frame: &ActFrame, running: &RunningOperation) -> St
 }
 
 fn requested(instruction: &Instruction) -> RequestedCall {
-    RequestedCall { tool: instruction.name.clone(), arguments: instruction.parameters.clone() }
+    RequestedCall { tool: instruction.name.clone(), arguments: instruction.parameters.clone(), inexact: None }
 }
 
 /// Remembers a call that ended. One that was refused was not made, and may be made when its reason is gone.

@@ -2,14 +2,13 @@
 
 use std::sync::Arc;
 
-use serde_json::{Map, Value};
-
 use crate::program::assigned::Assigned;
 use crate::program::assignments::{evaluate, read_value};
 use crate::program::flow::ActionError;
 use crate::program::kind::KindChecker;
 use crate::program::turn::Turn;
 use bcc_lang::source::yaml::{NodeKind, YamlEntry, YamlNode};
+use bcc_lang::value::exact::{ExactValue, ExactValues};
 
 /// The maximum depth of arguments; what is deeper is taken literally.
 const MAX_DEPTH: usize = 32;
@@ -47,29 +46,26 @@ impl ToolArgument {
     }
 
     /// The value in this turn; `None` if it is an expression that is null.
-    fn value(&self, turn: &Turn<'_>) -> Result<Option<Value>, ActionError> {
+    fn value(&self, turn: &Turn<'_>) -> Result<Option<ExactValue>, ActionError> {
         Ok(match self {
             Self::Value(written) => {
                 let value = evaluate(turn, std::iter::once(("", written)))?.into_iter().next();
-                let value = value.map(|(_, value)| value.into_value());
+                let value = value.map(|(_, value)| value);
                 value.filter(|value| !(value.is_null() && matches!(written, Assigned::Expression(_))))
             }
             Self::List(items) => {
                 // A null keeps the places of the items that follow.
-                let values = items.iter().map(|item| Ok(item.value(turn)?.unwrap_or(Value::Null)));
-                Some(Value::Array(values.collect::<Result<_, ActionError>>()?))
+                let values = items.iter().map(|item| Ok(item.value(turn)?.unwrap_or_default()));
+                Some(values.collect::<Result<_, ActionError>>()?)
             }
-            Self::Object(fields) => Some(Value::Object(values_of(fields, turn)?)),
+            Self::Object(fields) => Some(values_of(fields, turn)?.into_iter().collect()),
         })
     }
 }
 
 /// The values of arguments in this turn, without those whose expression is null: they have no value.
-pub(crate) fn values_of(
-    arguments: &[(String, ToolArgument)],
-    turn: &Turn<'_>,
-) -> Result<Map<String, Value>, ActionError> {
-    let mut values = Map::new();
+pub(crate) fn values_of(arguments: &[(String, ToolArgument)], turn: &Turn<'_>) -> Result<ExactValues, ActionError> {
+    let mut values = ExactValues::new();
     for (name, argument) in arguments {
         if let Some(value) = argument.value(turn)? {
             values.insert(name.clone(), value);

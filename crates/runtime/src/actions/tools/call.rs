@@ -18,6 +18,7 @@ use crate::actions::tools::span::{call_span, record_result};
 use crate::effects::tools::{
     ToolCall, ToolDescription, ToolError, ToolInputRequest, ToolLimits, ToolOutput, within_time,
 };
+use crate::plan::numbers::inexact_integer;
 use crate::plan::task::TaskId;
 use crate::program::decision::{DecisionKind, GivenDecision};
 use crate::program::flow::{ActionError, EffectAnnouncement, Flow};
@@ -25,6 +26,7 @@ use crate::program::interrupted_effects::{Decision, decide, interrupted_error};
 use crate::program::tool_rule::{ToolApproval, ToolRule};
 use crate::program::transcript::cut_in_the_middle;
 use crate::program::turn::Turn;
+use bcc_lang::value::exact::ExactValues;
 use bcc_store::rows::TextRow;
 
 /// The names of the arguments and of the tool in the expressions of rules, and of the values of decisions.
@@ -46,6 +48,30 @@ const MAX_SUMMARY_CHARS: usize = 500;
 pub struct RequestedCall {
     pub tool: String,
     pub arguments: Map<String, Value>,
+    /// An integer of the arguments that they contain as another number. Such a call is refused.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inexact: Option<String>,
+}
+
+impl RequestedCall {
+    /// A call with these arguments.
+    pub(crate) fn of(tool: String, arguments: &ExactValues) -> Self {
+        Self { tool, arguments: plain(arguments), inexact: inexact_argument(arguments) }
+    }
+}
+
+/// The values without the digits of their numbers, which a tool cannot be given.
+fn plain(values: &ExactValues) -> Map<String, Value> {
+    values.iter().map(|(name, value)| (name.clone(), Value::clone(value))).collect()
+}
+
+/// An integer that a tool would be given as another number.
+fn inexact_argument(arguments: &ExactValues) -> Option<String> {
+    arguments.values().find_map(|value| value.digits().and_then(inexact_integer)).map(str::to_owned)
+}
+
+fn inexact_error(number: &str) -> Message {
+    msg!("the number {number} cannot be kept exactly; write it as text, in quotes")
 }
 
 /// How far a call is. The action that makes the call stores it, and passes it on in its next turn.
@@ -175,6 +201,10 @@ async fn next_step(
     options: CallOptions<'_>,
 ) -> Result<CallStep, ActionError> {
     let tool = call.tool.as_str();
+    // Whoever decides about the call would be shown another number.
+    if let Some(number) = &call.inexact {
+        return Ok(ended(turn, call, state, ToolStatus::Refused, Some(inexact_error(number))));
+    }
     let rule = match rule_for(turn, tool).await {
         Ok(rule) => rule,
         Err(refused) => return Ok(ended(turn, call, state, ToolStatus::Refused, Some(refused))),
@@ -193,7 +223,12 @@ async fn next_step(
                 return Ok(CallStep::Ended(result));
             }
         }
-        (Stage::Input, Some(given)) => answer_input(state, given),
+        (Stage::Input, Some(given)) => {
+            if let Some(number) = inexact_argument(&given.values) {
+                return Ok(ended(turn, call, state, ToolStatus::Refused, Some(inexact_error(&number))));
+            }
+            answer_input(state, given);
+        }
     }
     let arguments = state.edited.clone().unwrap_or_else(|| call.arguments.clone());
     let close_effect = |how: &'static str| {
@@ -373,13 +408,18 @@ fn decided(
 ) -> Option<ToolResult> {
     state.by.clone_from(&given.by);
     state.comment.clone_from(&given.comment);
-    let value = |name: &str| given.values.get(name).map(|value| Value::clone(value));
+    let value = |name: &str| given.values.get(name);
     match (given.decision, value(ARGUMENTS)) {
         (Some(DecisionKind::Approve), _) => {}
-        (Some(DecisionKind::Edit), Some(Value::Object(arguments))) => state.edited = Some(arguments),
+        (Some(DecisionKind::Edit), Some(arguments)) if arguments.is_object() => {
+            if let Some(number) = arguments.digits().and_then(inexact_integer) {
+                return Some(result(turn, call, state, ToolStatus::Refused, Some(inexact_error(number))));
+            }
+            state.edited = arguments.as_object().cloned();
+        }
         (Some(DecisionKind::Answer), _) => {
             let result = result(turn, call, state, ToolStatus::Answered, None);
-            return Some(ToolResult { value: value(ANSWER).unwrap_or_default(), ..result });
+            return Some(ToolResult { value: value(ANSWER).cloned().unwrap_or_default(), ..result });
         }
         // The request permits nothing else.
         _ => {
@@ -393,7 +433,7 @@ fn decided(
 
 /// Takes the values that the tool asked for.
 fn answer_input(state: &mut ToolCallState, given: &GivenDecision) {
-    let values = || given.values.iter().map(|(name, value)| (name.clone(), Value::clone(value))).collect();
+    let values = || plain(&given.values);
     if let Some(input) = &mut state.input {
         input.values = (given.decision == Some(DecisionKind::Approve)).then(values);
     }

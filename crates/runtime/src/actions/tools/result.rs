@@ -2,6 +2,7 @@
 
 use bcc_lang::message::message::Message;
 use bcc_lang::message::stored;
+use bcc_lang::value::exact::ExactValue;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
@@ -51,7 +52,7 @@ pub struct ToolResult {
     pub arguments: Map<String, Value>,
     pub status: ToolStatus,
     /// The result; null if there is none.
-    pub value: Value,
+    pub value: ExactValue,
     /// Why there is no result. None for a call that was interrupted and is skipped.
     #[serde(default, with = "stored::option", skip_serializing_if = "Option::is_none")]
     pub error: Option<Message>,
@@ -79,7 +80,7 @@ impl ToolResult {
         fields.insert("arguments".into(), Value::Object(self.arguments.clone()));
         fields.insert("status".into(), self.status.name().into());
         if self.status.has_value() {
-            fields.insert("result".into(), self.value.clone());
+            fields.insert("result".into(), self.value.clone().into_value());
         }
         let texts = [("error", self.error.as_ref().map(Message::to_string)), ("by", self.by.clone())];
         for (name, text) in texts.into_iter().chain([("comment", self.comment.clone())]) {

@@ -133,7 +133,7 @@ impl Action for ToolAction {
         let mut progress: ToolProgressState = turn.state()?;
         let call = match &progress.call {
             Some(call) => call.clone(),
-            None => RequestedCall { tool: self.tool.clone(), arguments: values_of(&self.arguments, turn)? },
+            None => RequestedCall::of(self.tool.clone(), &values_of(&self.arguments, turn)?),
         };
         if std::mem::take(&mut progress.pauses)
             && let Some(policy) = &turn.options.retry
@@ -200,7 +200,7 @@ impl ToolAction {
         };
         let mut values = ExactValues::new();
         for (_, theirs) in &self.outputs {
-            values.insert(theirs.clone(), ExactValue::from(value_at(result, theirs)));
+            values.insert(theirs.clone(), value_at(result, theirs));
         }
         let extracted_variables = set_outputs(turn, &self.outputs, &values)?;
         Ok(Outcome { extracted_variables, ..outcome })
@@ -228,16 +228,15 @@ fn retries(turn: &Turn<'_>, progress: &ToolProgressState, result: &ToolResult) -
 }
 
 /// What an output takes; null if there is nothing.
-fn value_at(result: &ToolResult, path: &str) -> Value {
+fn value_at(result: &ToolResult, path: &str) -> ExactValue {
     match path {
         RESULT => return result.value.clone(),
-        STATUS => return result.status.name().into(),
+        STATUS => return Value::from(result.status.name()).into(),
         _ => {}
     }
-    let step = |value: &'_ Value, key: &str| match value {
-        Value::Object(fields) => fields.get(key).cloned(),
-        Value::Array(items) => items.get(key.parse::<usize>().ok()?).cloned(),
-        _ => None,
+    let step = |value: &ExactValue, key: &str| match &**value {
+        Value::Array(_) => value.items().nth(key.parse::<usize>().ok()?),
+        _ => value.field(key),
     };
     path.split('.').try_fold(result.value.clone(), |value, key| step(&value, key)).unwrap_or_default()
 }
@@ -249,7 +248,7 @@ mod tests {
     #[test]
     fn an_output_takes_the_result_its_status_or_a_part_of_it() {
         let value = json!({ "results": [{ "title": "一" }], "status": "x" });
-        let result = ToolResult { value: value.clone(), ..ToolResult::default() };
+        let result = ToolResult { value: value.clone().into(), ..ToolResult::default() };
         let table = [
             ("result", value),
             ("status", json!("failed")),
