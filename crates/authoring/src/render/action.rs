@@ -340,6 +340,7 @@ impl ActionSetup<'_> {
             ActionError::Model(error) => EngineError::failed(error.to_message()),
             ActionError::Failed { message, help, .. }
             | ActionError::Unusable { message, help }
+            | ActionError::Prompt { message, help }
             | ActionError::Source(ServerError { message, help, .. })
             | ActionError::Kernel(KernelError { message, help, .. }) => {
                 let failed = EngineError::failed(message);

@@ -139,6 +139,12 @@ impl<'a> Fields<'a> {
         Some(entry)
     }
 
+    /// Whether `name`, which is a field of this mapping, is given. It counts as known even if it is not read.
+    pub(crate) fn has_field(&self, name: &'static str) -> bool {
+        self.requested.borrow_mut().push(name);
+        self.has(name)
+    }
+
     pub fn has(&self, key: &str) -> bool {
         self.entries.iter().any(|entry| entry.key.value == key)
     }

@@ -272,7 +272,7 @@ pub(crate) fn topic(node: &YamlNode, file: &Arc<SourceFile>, findings: &Findings
     let priority = fields.choice("priority", &["high", "medium", "low"]);
     let priority = priority.zip(fields.take("priority")).map(|(value, node)| Spanned { value, span: node.span });
     let actions = items(&fields, "actions", action);
-    let finally = if fields.has("finally") { items(&fields, "finally", action) } else { vec![] };
+    let finally = if fields.has_field("finally") { items(&fields, "finally", action) } else { vec![] };
     fields.finish();
     Some(WrittenTopic {
         id,
@@ -308,7 +308,7 @@ pub fn action(node: &YamlNode, file: &Arc<SourceFile>, findings: &Findings) -> O
     let on_exit = on_exit(&fields);
     let on_interrupted = on_interrupted(&fields);
     let options = step_options(&fields);
-    let compensate = if fields.has("compensate") { items(&fields, "compensate", action) } else { vec![] };
+    let compensate = if fields.has_field("compensate") { items(&fields, "compensate", action) } else { vec![] };
     let config = fields.take("config").filter(|node| !is_null(node)).map(Arc::clone);
     let sibling_keys = RefCell::new(Vec::new());
     fields.finish_with(|key| {

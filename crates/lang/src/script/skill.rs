@@ -43,7 +43,7 @@ pub fn skill(node: &YamlNode, fields: &Fields<'_>) -> Option<WrittenSkill> {
     }
     let inputs = declare_list(&inner, "inputs");
     let outputs = outputs(&inner);
-    let topics = if inner.has("topics") { items(&inner, "topics", skill_topic) } else { vec![] };
+    let topics = if inner.has_field("topics") { items(&inner, "topics", skill_topic) } else { vec![] };
     let actions = match inner.has("topics") {
         true if inner.has("actions") => {
             let span = inner.entry("actions").map_or(node.span, |entry| entry.key.span);

@@ -76,7 +76,7 @@ pub(crate) fn step_options(fields: &Fields<'_>) -> StepOptions {
     let timeout = timeout.zip(span_of("timeout")).map(|(value, span)| Spanned { value, span });
     let retry = fields.take("retry").and_then(|node| Some(Spanned { value: policy(node, fields)?, span: node.span }));
     let on_failure = fields.take("on_failure").and_then(|node| on_failure(node, fields));
-    let ids = if fields.has("depends_on") { fields.required_list("depends_on").unwrap_or_default() } else { &[] };
+    let ids = if fields.has_field("depends_on") { fields.required_list("depends_on").unwrap_or_default() } else { &[] };
     let depends_on = ids.iter().filter_map(|item| dependency(item, fields)).collect();
     StepOptions { timeout, retry, on_failure, depends_on }
 }

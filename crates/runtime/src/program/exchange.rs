@@ -151,7 +151,7 @@ impl Turn<'_> {
     /// as unsafe (docs/replies.md). The last readable reply counts.
     /// Errors: [`ActionError::Model`] if there is no reply at all (if only a retry fails, an earlier readable reply counts, also one
     /// whose text is held back);
-    /// [`ActionError::Failed`] if the prompt cannot be rendered.
+    /// [`ActionError::Prompt`] if the prompt cannot be rendered.
     /// An unreadable reply is not an error: see [`Exchange::reading`].
     pub async fn exchange(&self, mut ask: Ask<'_>) -> Result<Exchange, ActionError> {
         let template = self.program.templates.get(ask.template, ask.version).map_err(|error| prompt_failed(&error))?;
@@ -474,5 +474,5 @@ fn task(turn: &Turn<'_>, ask: &Ask<'_>) -> Task {
 }
 
 fn prompt_failed(error: &TemplateError) -> ActionError {
-    ActionError::Failed { code: "prompt-failed", message: error.to_message(), help: error.help.clone() }
+    ActionError::Prompt { message: error.to_message(), help: error.help.clone() }
 }

@@ -161,6 +161,10 @@ pub enum ActionError {
     /// No reply of the model could be used, again and again: the session stops and can be resumed.
     #[error("{message}")]
     Unusable { message: Message, help: Option<Message> },
+    /// The prompt cannot be rendered because of a mistake in a template. The session stops, so that the answers of the person are
+    /// kept until it is repaired, unless the author has a route for `error`.
+    #[error("{message}")]
+    Prompt { message: Message, help: Option<Message> },
     /// The action cannot continue: it ends with `error`.
     #[error("{message}")]
     Failed {
@@ -172,13 +176,18 @@ pub enum ActionError {
     },
 }
 
+/// The code of [`ActionError::Prompt`].
+pub(crate) const PROMPT_FAILED: &str = "prompt-failed";
+
 impl ToMessage for ActionError {
     fn to_message(&self) -> Message {
         match self {
             Self::Model(error) => error.to_message(),
             Self::Source(error) => error.message.clone(),
             Self::Kernel(error) => error.message.clone(),
-            Self::Failed { message, .. } | Self::Unusable { message, .. } => message.clone(),
+            Self::Failed { message, .. } | Self::Unusable { message, .. } | Self::Prompt { message, .. } => {
+                message.clone()
+            }
         }
     }
 }
@@ -197,6 +206,7 @@ impl ActionError {
             Self::Source(_) => "behavior_server",
             Self::Kernel(error) => error.code,
             Self::Unusable { .. } => "replies-unusable",
+            Self::Prompt { .. } => PROMPT_FAILED,
             Self::Failed { code, .. } => code,
         }
     }

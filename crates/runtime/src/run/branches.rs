@@ -310,6 +310,13 @@ impl Session {
                 session.close_effect_of(&key, &place, "not started", draft);
                 Ok(Err(BranchStop { place: place.clone(), error: SessionFailure::of(error), work }))
             }
+            Err(ActionError::Prompt { message, help }) if !handles_error => {
+                let error = SessionFailure::of_prompt(message, help);
+                Ok(Err(BranchStop { place: place.clone(), error, work }))
+            }
+            Err(error @ ActionError::Prompt { .. }) => {
+                Ok(Ok(session.action_failed(program, &context, SessionFailure::of(error), work, draft)))
+            }
             Err(
                 ActionError::Failed { code, message, help } | ActionError::Kernel(KernelError { code, message, help }),
             ) => {

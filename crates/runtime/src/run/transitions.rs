@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::program::evaluation::{evaluation_failure, null_condition};
 use crate::program::event::Event;
-use crate::program::flow::ActionError;
+use crate::program::flow::{ActionError, PROMPT_FAILED};
 use crate::program::location::EventLocation;
 use crate::program::outcome::{ExitReason, Outcome};
 use crate::program::program::{Phase, Program, ProgramStep, Topic};
@@ -79,12 +79,25 @@ impl SessionFailure {
         Self { code: "model-failed", message: error.to_message(), help: Some(Message::word(help)) }
     }
 
+    /// A prompt that cannot be rendered. Resuming is of no use, because the session keeps the templates with which it started.
+    pub(crate) fn of_prompt(message: Message, help: Option<Message>) -> Self {
+        let repeat = Message::word(
+            "no answer is lost: fix the template, and give the answers again with `sessions retry ID --turn 0 --script FILE`",
+        );
+        let help = match help {
+            Some(help) => msg!("{}; {}", help, repeat),
+            None => repeat,
+        };
+        Self { code: PROMPT_FAILED, message, help: Some(help) }
+    }
+
     /// The error of an action, or of the `set` of a route.
     pub(crate) fn of(error: ActionError) -> Self {
         match error {
             ActionError::Failed { code, message, help } => Self { code, message, help },
             ActionError::Model(error) => Self { code: "model-failed", message: error.to_message(), help: None },
             ActionError::Unusable { message, help } => Self { code: "replies-unusable", message, help },
+            ActionError::Prompt { message, help } => Self { code: PROMPT_FAILED, message, help },
             ActionError::Source(error) => Self { code: error.code, message: error.message, help: error.help },
             ActionError::Kernel(error) => Self { code: error.code, message: error.message, help: error.help },
         }

@@ -228,6 +228,7 @@ impl Session {
         let resources =
             self.turn_resources((&program, &self.services), (&key, frame), &position, &place, &reasons_with_route);
         let answered = resources.answer.is_some();
+        let in_cleanup = resources.is_in_cleanup;
         let held = if self.pending.is_none() { frame.held_answer() } else { None };
         let held = held.as_ref();
         let turn = Turn::new(resources, self.scopes.clone());
@@ -287,6 +288,16 @@ impl Session {
                 self.close_effect_of(context.key, &context.place, "not started", &mut draft);
                 self.stopped(&context.place, SessionFailure::of(error), work, &mut draft);
                 return self.commit(draft).await;
+            }
+            // What a plan brought is skipped, as after any error in it, and a cleanup, where nobody answers, goes on.
+            Err(ActionError::Prompt { message, help })
+                if planned.is_none() && !in_cleanup && position.route(&program, ExitReason::Error).is_none() =>
+            {
+                self.stopped(&context.place, SessionFailure::of_prompt(message, help), work, &mut draft);
+                return self.commit(draft).await;
+            }
+            Err(error @ ActionError::Prompt { .. }) => {
+                self.action_failed(&program, &context, SessionFailure::of(error), work, &mut draft)
             }
             Err(
                 ActionError::Failed { code, message, help } | ActionError::Kernel(KernelError { code, message, help }),

@@ -230,7 +230,7 @@ impl LoopConfig {
                 let error = outcome.error_message().unwrap_or(Message::word("it ended with an error"));
                 PerformedAction { ms, ..PerformedAction::default() }.failed(turn, &options, error)
             }
-            Err(ActionError::Failed { message, .. }) => {
+            Err(ActionError::Failed { message, .. } | ActionError::Prompt { message, .. }) => {
                 turn.close_effect("the action failed");
                 PerformedAction { ms, ..PerformedAction::default() }.failed(turn, &options, message)
             }

@@ -70,7 +70,7 @@ pub async fn fix(turn: &Turn<'_>, running: RunningAction) -> Result<PerformStep,
     let Some(cell) = turn.cell(&running.cell_id).await? else { return Ok(PerformStep::Done(Box::new(running.so_far))) };
     let exchange = match ask(turn, &cell, running.fixes).await {
         Ok(exchange) => exchange,
-        Err(ActionError::Failed { message, help, .. }) => {
+        Err(ActionError::Failed { message, help, .. } | ActionError::Prompt { message, help }) => {
             turn.warn("auto-debug-failed", msg!("the model was not asked to fix the code: {message}"), help);
             return Ok(PerformStep::Done(Box::new(running.so_far)));
         }

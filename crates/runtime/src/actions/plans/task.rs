@@ -20,7 +20,7 @@ use crate::plan::task::{PlanId, PlanTask, TaskId, TaskStatus};
 use crate::program::action::Action;
 use crate::program::decision::DecisionKind;
 use crate::program::event::Event;
-use crate::program::flow::{ActionError, Flow};
+use crate::program::flow::{ActionError, Flow, PROMPT_FAILED};
 use crate::program::outcome::{ExitReason, Outcome};
 use crate::program::transcript::cut_in_the_middle;
 use crate::program::turn::Turn;
@@ -102,6 +102,10 @@ impl Action for PlanTaskAction {
         let kept = frame.clone();
         let flow = match self.step(turn, (plan, id), frame, input).await {
             Ok(flow) if turn.is_in_cleanup && flow.waits_for_person() => Err(ActionError::waits_in_cleanup()),
+            // Nobody answered a task, so its plan goes on without it.
+            Err(ActionError::Prompt { message, help }) => {
+                Err(ActionError::Failed { code: PROMPT_FAILED, message, help })
+            }
             flow => flow,
         };
         match flow {
