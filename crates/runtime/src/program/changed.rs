@@ -1,9 +1,7 @@
 //! Changes of mind: what a turn notes when it replaces the value of a variable that a table `on_change` watches (docs/routes.md).
 
-use std::collections::BTreeSet;
-
 use bcc_lang::value::exact::{ExactValue, ExactValues};
-use bcc_lang::value::scopes::{Scope, Scopes, Stored};
+use bcc_lang::value::scopes::{Scope, Stored};
 
 use crate::program::route_table::Route;
 use crate::program::turn::{PREVIOUS, Turn};
@@ -52,22 +50,4 @@ impl Turn<'_> {
         let Some(written) = work.scopes.write(PREVIOUS, stored.clone(), Some(Scope::Session)) else { return };
         work.writes.push(VariableWrite { name: PREVIOUS.to_owned(), written, stored, scope: Some(Scope::Session) });
     }
-}
-
-/// The fields of `previous` without a change: the watched variables and all others that are visible, because a template that several scripts
-/// share may read a variable that only some of them watch.
-pub(crate) fn unchanged(scopes: &Scopes, watched: &BTreeSet<String>) -> BTreeSet<String> {
-    let declared = scopes.layers().flat_map(|layer| layer.declarations().keys());
-    watched.iter().chain(declared).cloned().chain(scopes.names().into_iter().map(str::to_owned)).collect()
-}
-
-/// Gives the stored `previous` the fields of [`unchanged`] that it lacks.
-pub(crate) fn complete_previous(scopes: &mut Scopes, watched: &BTreeSet<String>) {
-    let Some(stored) = scopes.get(PREVIOUS).filter(|_| scopes.declaration(PREVIOUS).is_none()).cloned() else { return };
-    let entries = unchanged(scopes, watched).into_iter().map(|name| {
-        let value = stored.value.field(&name).unwrap_or_default();
-        (name, value)
-    });
-    let values: ExactValues = entries.collect();
-    scopes.write(PREVIOUS, Stored { value: values.into_iter().collect(), ..stored }, Some(Scope::Session));
 }

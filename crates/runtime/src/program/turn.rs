@@ -12,7 +12,6 @@ use serde_json::{Value, json};
 use crate::notebook::state::NotebookState;
 use crate::plan::access::PlanAccess;
 use crate::program::cell_reader::CellReader;
-use crate::program::changed::{complete_previous, unchanged};
 use crate::program::decision::GivenDecision;
 use crate::program::evaluation::{NULL_VALUE, evaluation_failure, null_condition};
 use crate::program::event::{Event, Speaker};
@@ -376,12 +375,11 @@ pub fn base_names(
     phase: Option<&Phase>,
     topic: Option<&Topic>,
     recent: &RecentTranscript,
-    mut scopes: Scopes,
+    scopes: Scopes,
 ) -> TemplateNames {
-    complete_previous(&mut scopes, &program.watched_names);
     let [was_decided, has_plan, has_results] =
         [APPROVAL, BOUND_PLAN, RECENT_TOOL_RESULTS].map(|name| scopes.get(name).is_some());
-    let no_previous = scopes.get(PREVIOUS).is_none().then(|| unchanged(&scopes, &program.watched_names));
+    let scopes_have_no_previous = scopes.get(PREVIOUS).is_none();
     let plain = TemplateNames::new(scopes);
     let goal = |text: Option<&Text>| {
         // A goal that cannot be rendered gives an empty name: it guides a prompt and decides nothing.
@@ -395,8 +393,8 @@ pub fn base_names(
     if !has_plan {
         names.set_shared(BOUND_PLAN, &NO_PLAN);
     }
-    if let Some(unchanged) = no_previous {
-        names.set(PREVIOUS, unchanged.into_iter().map(|name| (name, Value::Null)).collect());
+    if scopes_have_no_previous {
+        names.set(PREVIOUS, program.watched_names.iter().map(|name| (name.clone(), Value::Null)).collect());
     }
     if !has_results {
         names.set_shared(RECENT_TOOL_RESULTS, &NO_RESULTS);

@@ -1,8 +1,8 @@
 //! Checkpoints: the pages of the write-ahead log are copied to the database file, after which the log begins anew.
 //!
-//! Where many sessions are written, a thread of its own does this while the thread that writes goes on: half of the time of a checkpoint is spent
-//! waiting for the disk. What was written in the meantime is copied in the same way, and the thread that writes copies only the little that is
-//! left then, because a log begins anew only when all of it is copied (<https://www.sqlite.org/wal.html#checkpointing>).
+//! Where many sessions are written, a thread of its own reads and copies the pages while the thread that writes goes on. What was written in the
+//! meantime is copied in the same way, and the thread that writes copies only the little that is left then, and waits until the file is on the
+//! disk, because a log begins anew only when all of it is copied (<https://www.sqlite.org/wal.html#checkpointing>).
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use crate::sqlite::schema;
 pub(crate) struct LogLimits {
     /// The length from which it is copied.
     pub(crate) long: u32,
-    /// The length at which the thread that writes waits for a checkpoint.
+    /// The length at which the thread that writes waits for a checkpoint, and copies what is left however long it is.
     pub(crate) most: u32,
     /// What the thread that writes copies itself.
     pub(crate) few: u32,
@@ -48,6 +48,7 @@ pub(crate) struct CopiedLog {
 /// Decides when the log is copied, and by which thread. It belongs to the thread that writes.
 pub(crate) struct Checkpoints {
     limits: LogLimits,
+    files: Arc<OpenFiles>,
     /// How often the thread has begun to copy this log.
     rounds: u32,
     is_copying: bool,
@@ -72,10 +73,15 @@ impl Checkpoints {
             .map_err(|failure| Failure::from(failure).into_store_error(store))?;
         let (begin, begun) = channel();
         let (copied, ended) = channel();
-        let copying = CopyingThread { path: file.to_owned(), store: store.to_owned(), files, connection: None };
+        let copying = CopyingThread {
+            path: file.to_owned(),
+            store: store.to_owned(),
+            files: Arc::clone(&files),
+            connection: None,
+        };
         let thread = Builder::new().name("store log".to_owned()).spawn(move || copying.run(&begun, &copied));
         let thread = thread.map_err(|why| error::io(store, &why))?;
-        Ok(Self { limits, rounds: 0, is_copying: false, begin: Some(begin), ended, thread: Some(thread) })
+        Ok(Self { limits, files, rounds: 0, is_copying: false, begin: Some(begin), ended, thread: Some(thread) })
     }
 
     /// Has the log copied if it is long. A checkpoint that fails is no error: what is in the log is durable, and the next one copies it.
@@ -102,6 +108,9 @@ impl Checkpoints {
             }
         }
         self.rounds = 0;
+        if self.files.must_keep_log() {
+            return Ok(());
+        }
         checkpoint(writing)
     }
 
@@ -160,14 +169,17 @@ impl CopyingThread {
             None => self.open()?,
         };
         // The path may lead to another store in the meantime.
-        self.files.presence.check()?;
-        checkpoint(&connection)?;
+        if !self.files.must_keep_log() {
+            checkpoint(&connection)?;
+        }
         self.connection = Some(connection);
         Ok(())
     }
 
     fn open(&self) -> Result<Connection, Failure> {
         let connection = connect(&self.path, OpenFlags::SQLITE_OPEN_READ_WRITE, "")?;
+        // Nothing of another file may be read: that creates its log, or undoes its interrupted commit.
+        self.files.presence.check()?;
         // Only the connection that is closed last folds the log in, and it knows whether the file is still the one that was opened.
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
         connection.execute_batch("PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 0;")?;

@@ -105,13 +105,20 @@ fn a_reader_keeps_the_log_only_as_long_as_it_reads() {
 }
 
 #[test]
-fn a_store_that_was_moved_away_is_not_copied() {
-    let mut written = Written::new(LIMITS);
-    let elsewhere = written.path.with_extension("moved");
-    std::fs::rename(&written.path, &elsewhere).unwrap();
-    while written.commit() < LIMITS.long {}
-    written.checkpoints.wait_for_copying();
-    assert_eq!(copied_log(&written.connection).unwrap().copied, 0);
+fn the_log_of_a_store_that_was_moved_away_or_is_damaged_is_not_copied() {
+    for is_moved in [true, false] {
+        let mut written = Written::new(LIMITS);
+        if is_moved {
+            std::fs::rename(&written.path, written.path.with_extension("moved")).unwrap();
+        } else {
+            written.store.file.keep_log();
+        }
+        // Neither by the other thread, nor by the one that writes, which copies a log that is too long.
+        while written.commit() < 2 * LIMITS.most {
+            written.checkpoints.wait_for_copying();
+        }
+        assert_eq!(copied_log(&written.connection).unwrap().copied, 0, "moved: {is_moved}");
+    }
 }
 
 /// Whether the checkpoint of another connection has begun to wait for a reader.

@@ -1,6 +1,7 @@
 //! The open file of a store: its connection, its locks, and whether it is still there. Its calls block their thread.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -20,7 +21,7 @@ use crate::sqlite::schema::refuse_newer;
 const DELETION_HOLDER: &str = "a deletion";
 
 /// How long the erasure of the log waits for a checkpoint of another connection, and how often it tries.
-const MAX_CHECKPOINT_WAIT: Duration = Duration::from_secs(1);
+const MAX_CHECKPOINT_WAIT: Duration = Duration::from_secs(10);
 const CHECKPOINT_PAUSE: Duration = Duration::from_millis(2);
 
 pub(crate) struct SqliteFile {
@@ -36,12 +37,24 @@ pub(crate) struct SqliteFile {
 /// The files of a store that is open for writing.
 pub(crate) struct OpenFiles {
     pub(crate) presence: Presence,
+    /// Whether a connection has found that the log must not be copied to the file any more.
+    keeps_log: AtomicBool,
     _in_use: InUse,
 }
 
 impl OpenFiles {
     pub(crate) fn new(presence: Presence, in_use: InUse) -> Self {
-        Self { presence, _in_use: in_use }
+        Self { presence, keeps_log: AtomicBool::new(false), _in_use: in_use }
+    }
+
+    /// From now on, the log is not copied to the file: it is damaged, or another one ([`needs_log`]).
+    pub(crate) fn keep_log(&self) {
+        self.keeps_log.store(true, Ordering::Release);
+    }
+
+    /// Whether the log must not be copied to the file.
+    pub(crate) fn must_keep_log(&self) -> bool {
+        self.keeps_log.load(Ordering::Acquire) || self.presence.check().is_err()
     }
 }
 
@@ -72,8 +85,18 @@ impl SqliteFile {
         let error = failure.into_store_error(&self.store);
         if needs_log(&error) {
             keep_log(connection);
+            self.keep_log();
         }
         error
+    }
+
+    /// From now on, no connection copies the log to the file.
+    pub(crate) fn keep_log(&self) {
+        self.open_files.iter().for_each(|files| files.keep_log());
+    }
+
+    fn must_keep_log(&self) -> bool {
+        self.open_files.as_ref().is_some_and(|files| files.must_keep_log())
     }
 
     /// Runs `work` in one durable transaction, which is rolled back if `work` fails.
@@ -118,13 +141,19 @@ impl SqliteFile {
         self.locks.ask_for(id, request)
     }
 
+    /// Leaves it to the thread that writes to copy the log, unless that writes nothing while the log grows long.
+    pub(crate) fn leave_log_to_others(&self) -> Result<(), StoreError> {
+        self.read(|connection| connection.execute_batch("PRAGMA wal_autocheckpoint = 16000"))
+    }
+
     /// Runs `work` so that the data it deletes cannot be found in the file afterwards.
     pub(crate) fn with_secure_delete<T>(&self, work: impl FnOnce() -> Result<T, StoreError>) -> Result<T, StoreError> {
         self.read(|connection| connection.execute_batch("PRAGMA secure_delete = ON"))?;
         let result = work();
+        let keeps_log = result.as_ref().is_err_and(needs_log) || self.must_keep_log();
         self.read(|connection| {
             connection.execute_batch("PRAGMA secure_delete = FAST")?;
-            erase_log(connection)
+            if keeps_log { Ok(()) } else { erase_log(connection) }
         })
         .unwrap_or_else(|error| tracing::debug!(%error, "the log was not folded in after a deletion"));
         result
@@ -155,13 +184,18 @@ impl SqliteFile {
     }
 }
 
-/// Erases the log as well as it can: if another process reads it for long, a later checkpoint does.
+/// Erases the log. If others read or copy it for long, what was deleted stays in it until new pages take its place, or the last program closes
+/// the store.
 fn erase_log(connection: &Connection) -> rusqlite::Result<()> {
     let began = Instant::now();
     loop {
         let is_busy: bool = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
+        if !is_busy {
+            return Ok(());
+        }
         // SQLite waits for readers by itself, but not for another checkpoint.
-        if !is_busy || began.elapsed() > MAX_CHECKPOINT_WAIT {
+        if began.elapsed() > MAX_CHECKPOINT_WAIT {
+            tracing::warn!("what was deleted is still in the log of the store, which others use");
             return Ok(());
         }
         std::thread::sleep(CHECKPOINT_PAUSE);
@@ -183,7 +217,7 @@ pub(crate) fn keep_log(connection: &Connection) {
 
 impl Drop for SqliteFile {
     fn drop(&mut self) {
-        if self.check_presence().is_err() {
+        if self.must_keep_log() {
             keep_log(&self.connection());
         }
     }

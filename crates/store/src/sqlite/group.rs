@@ -21,8 +21,8 @@ use crate::sqlite::write;
 const MAX_GROUP: usize = 256;
 
 /// The settings of the connection that writes many sessions: up to 64 MiB of pages, so that the end of each session is usually among them, and
-/// a log of the length that it has under load ([`Checkpoints`]), because its file would be made anew otherwise.
-const FOR_MANY_SESSIONS: &str = "PRAGMA cache_size = -65536; PRAGMA journal_size_limit = 33554432;";
+/// a file of the log as long as it usually is under load ([`Checkpoints`]), because it would grow anew after each checkpoint otherwise.
+const FOR_MANY_SESSIONS: &str = "PRAGMA cache_size = -65536; PRAGMA journal_size_limit = 67108864;";
 
 /// What is written.
 pub(crate) enum Change {
@@ -116,45 +116,64 @@ impl WritingThread {
         // While a group is written, the next one gathers.
         while received.blocking_recv_many(&mut jobs, MAX_GROUP) > 0 {
             let group = std::mem::take(&mut jobs);
-            match self.write_group(&group) {
-                Some(results) => group.into_iter().zip(results).for_each(|(job, result)| drop(job.done.send(result))),
+            let mut is_written = false;
+            let mut answer = |job: Job, result: Result<(), StoreError>| {
+                is_written |= result.is_ok();
+                if result.as_ref().is_err_and(needs_log) {
+                    self.files.keep_log();
+                }
+                let _ = job.done.send(result);
+            };
+            match Self::write_group(&mut self.connection, (&self.store, &self.files), &group) {
+                Some(results) => group.into_iter().zip(results).for_each(|(job, result)| answer(job, result)),
                 // Not all of them can be written: each is written alone, so that each has its own result.
                 None => {
                     for job in group {
-                        let result = self.write_alone(&job.change);
-                        let _ = job.done.send(result);
+                        let result = Self::write_alone(&mut self.connection, (&self.store, &self.files), &job.change);
+                        answer(job, result);
                     }
                 }
             }
-            self.checkpoints.after_commit(&self.connection);
+            // After a commit that was refused, the file may be another one, or damaged.
+            if is_written {
+                self.checkpoints.after_commit(&self.connection);
+            }
         }
-        if self.files.presence.check().is_err() {
+        if self.files.must_keep_log() {
             keep_log(&self.connection);
         }
     }
 
     /// Writes all changes in one transaction. Returns the result of each; none if nothing was written, for a reason that concerns all
     /// of them.
-    fn write_group(&mut self, group: &[Job]) -> Option<Vec<Result<(), StoreError>>> {
+    fn write_group(
+        connection: &mut Connection,
+        (store, files): (&str, &OpenFiles),
+        group: &[Job],
+    ) -> Option<Vec<Result<(), StoreError>>> {
         if group.len() < 2 {
             return None;
         }
         // A savepoint for each change costs a copy of every page that it writes, and a change is rarely refused.
-        let written = match self.write_together(group, Undo::Group) {
-            Ok(None) => self.write_together(group, Undo::Change),
+        let written = match Self::write_together(connection, (store, files), group, Undo::Group) {
+            Ok(None) => Self::write_together(connection, (store, files), group, Undo::Change),
             written => written,
         };
         written.unwrap_or_else(|failure| {
-            let why = failure.into_store_error(&self.store);
+            let why = failure.into_store_error(store);
             tracing::debug!(%why, changes = group.len(), "a group was not written");
             None
         })
     }
 
     /// Writes all changes in one transaction. Returns the result of each; none if one of them is refused and nothing was written.
-    fn write_together(&mut self, group: &[Job], undo: Undo) -> Result<Option<Vec<Result<(), StoreError>>>, Failure> {
-        let store = self.store.as_str();
-        let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    fn write_together(
+        connection: &mut Connection,
+        (store, files): (&str, &OpenFiles),
+        group: &[Job],
+        undo: Undo,
+    ) -> Result<Option<Vec<Result<(), StoreError>>>, Failure> {
+        let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         refuse_newer(&transaction, store)?;
         let mut results = Vec::with_capacity(group.len());
         for job in group {
@@ -167,29 +186,27 @@ impl WritingThread {
             }
             results.push(result.map_err(|failure| failure.into_store_error(store)));
         }
-        self.files.presence.check()?;
+        files.presence.check()?;
         transaction.commit()?;
-        self.files.presence.check()?;
+        files.presence.check()?;
         Ok(Some(results))
     }
 
-    fn write_alone(&mut self, change: &Change) -> Result<(), StoreError> {
-        let run = |connection: &mut Connection| -> Result<(), Failure> {
+    fn write_alone(
+        connection: &mut Connection,
+        (store, files): (&str, &OpenFiles),
+        change: &Change,
+    ) -> Result<(), StoreError> {
+        let mut run = || -> Result<(), Failure> {
             let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-            refuse_newer(&transaction, &self.store)?;
-            apply(&transaction, &self.store, change)?;
-            self.files.presence.check()?;
+            refuse_newer(&transaction, store)?;
+            apply(&transaction, store, change)?;
+            files.presence.check()?;
             transaction.commit()?;
-            self.files.presence.check()?;
+            files.presence.check()?;
             Ok(())
         };
-        run(&mut self.connection).map_err(|failure| {
-            let error = failure.into_store_error(&self.store);
-            if needs_log(&error) {
-                keep_log(&self.connection);
-            }
-            error
-        })
+        run().map_err(|failure| failure.into_store_error(store))
     }
 }
 

@@ -14,7 +14,7 @@ use crate::rows::{
     OpenRequest, RequestRow, SessionCursor, SessionFilter, SessionRow, VariableRow,
 };
 use crate::sqlite::blobs::Blobs;
-use crate::sqlite::file::{OpenFiles, SqliteFile, keep_log, needs_log};
+use crate::sqlite::file::{OpenFiles, SqliteFile, needs_log};
 use crate::sqlite::group::{Change, GroupWriter};
 use crate::sqlite::in_use::InUse;
 use crate::sqlite::packed::{stored_event, unpacked};
@@ -82,6 +82,7 @@ impl SqliteStore {
     pub fn with_group_commits(mut self) -> Result<Self, StoreError> {
         let files = Arc::clone(self.file.writable()?);
         self.group = Some(GroupWriter::start(&self.file.path, &self.file.store, files)?);
+        self.file.leave_log_to_others()?;
         self.readers = Readers::of(&self.file)?;
         self.file.listen();
         Ok(self)
@@ -121,7 +122,7 @@ impl SqliteStore {
         let Some(readers) = &self.readers else { return self.run(move |file| file.read(query)).await };
         let result = readers.read(size, query).await;
         if result.as_ref().is_err_and(needs_log) {
-            keep_log(&self.file.connection());
+            self.file.keep_log();
         }
         result
     }
