@@ -265,8 +265,14 @@ impl DryRun<'_> {
         let result = self.session.dry_run_turn(program, self.services).await?;
         let TurnResult { captured, error, .. } = self.player.take_result();
         Ok(captured.ok_or_else(|| match (result, error) {
-            (Err(ActionError::Failed { message, help: Some(help), .. }), _) => msg!("{message} ({help})"),
-            (Err(ActionError::Failed { message, .. }), _) => message,
+            (
+                Err(
+                    ActionError::Failed { message, help: Some(help), .. }
+                    | ActionError::Prompt { message, help: Some(help) },
+                ),
+                _,
+            ) => msg!("{message} ({help})"),
+            (Err(ActionError::Failed { message, .. } | ActionError::Prompt { message, .. }), _) => message,
             (_, Some(why)) => why,
             _ => Message::word("the turn asks no model"),
         }))

@@ -102,7 +102,7 @@ impl Checkpoints {
         } else {
             self.is_copying &= matches!(self.ended.try_recv(), Err(TryRecvError::Empty));
             if self.is_copying
-                || (log.saturating_sub(copied) > self.limits.few && self.rounds < MAX_ROUNDS && self.begin_copying())
+                || (log.saturating_sub(copied) > self.limits.few && self.rounds < MAX_ROUNDS && self.start_copying())
             {
                 return Ok(());
             }
@@ -122,7 +122,7 @@ impl Checkpoints {
     }
 
     /// Returns false if the thread has ended.
-    fn begin_copying(&mut self) -> bool {
+    fn start_copying(&mut self) -> bool {
         self.rounds += 1;
         self.is_copying = self.begin.as_ref().is_some_and(|begin| begin.send(()).is_ok());
         self.is_copying
